@@ -1,7 +1,7 @@
 //! Prompts that a session sends itself after a time, once or again and again, while it is open. They are in its log, so the
 //! next process that opens the session goes on with them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use hangar_agent::session::{ScheduledPrompt as LoggedPrompt, ScheduledPrompts};
@@ -55,21 +55,31 @@ struct Schedule {
 pub(crate) struct Schedules {
     schedules: BTreeMap<u64, Schedule>,
     last_id: u64,
+    /// Schedules of the log that this process neither sends nor cancels: of other programs' kinds, or too many.
+    left: BTreeSet<u64>,
 }
 
 impl Schedules {
     /// Schedules of a session that is opened, from its log.
     pub(crate) fn restored(logged: &ScheduledPrompts, now: Moment) -> Self {
-        let restored = logged.prompts.iter().filter_map(|prompt| restored(prompt, now));
-        Self { schedules: restored.take(MAX_SCHEDULES).collect(), last_id: logged.last_id }
+        let mut found = Self { last_id: logged.last_id, ..Self::default() };
+        for prompt in &logged.prompts {
+            match restored(prompt, now).filter(|_| found.schedules.len() < MAX_SCHEDULES) {
+                Some((id, schedule)) => _ = found.schedules.insert(id, schedule),
+                None => _ = found.left.insert(prompt.created.id),
+            }
+        }
+        found
     }
 
     /// Events after which the log has these schedules and no others, where parts of it were taken back.
     pub(crate) fn corrections(&self, logged: &ScheduledPrompts) -> Vec<Body> {
-        let logged: Vec<u64> = logged.prompts.iter().map(|prompt| prompt.created.id).collect();
-        let stopped = logged.iter().filter(|id| !self.schedules.contains_key(*id));
-        let stopped = stopped.map(|id| ScheduleCancelled { id: *id }.into());
-        let missing = self.schedules.iter().filter(|(id, _)| !logged.contains(*id));
+        let mine = logged.prompts.iter().filter(|prompt| prompt.created.interval_ms.is_some());
+        let mine = mine.map(|prompt| prompt.created.id).filter(|id| !self.left.contains(id));
+        let stopped = mine.filter(|id| !self.schedules.contains_key(id));
+        let stopped = stopped.map(|id| ScheduleCancelled { id }.into());
+        let is_logged = |id| logged.prompts.iter().any(|prompt| prompt.created.id == id);
+        let missing = self.schedules.iter().filter(|(id, _)| !is_logged(**id));
         stopped.chain(missing.map(|(id, schedule)| created(*id, schedule).into())).collect()
     }
 
@@ -299,6 +309,35 @@ mod tests {
         after.stop(next.id);
         let corrections = after.corrections(&logged);
         assert!(matches!(&corrections[..], [Body::ScheduleCancelled(cancelled)] if cancelled.id == 1));
+    }
+
+    #[test]
+    fn schedules_that_are_not_its_own_stay_in_the_log() {
+        let logged = |id, interval_ms| {
+            let created = ScheduleCreated {
+                id,
+                interval_ms,
+                prompt: "p".to_owned(),
+                recurring: None,
+                display_prompt: None,
+            };
+            LoggedPrompt { created, since: None }
+        };
+        let mut log = ScheduledPrompts::default();
+        // One of another program, with a time of its own kind; then more than a session has.
+        log.prompts.push(logged(1, None));
+        log.prompts.extend((2..=40).map(|id| logged(id, Some(60_000))));
+        log.last_id = 40;
+        let mut schedules = Schedules::restored(&log, start());
+        let ids: Vec<u64> = schedules.schedules.keys().copied().collect();
+        assert_eq!(ids, (2..=33).collect::<Vec<u64>>());
+        assert!(schedules.corrections(&log).is_empty());
+        // Nor does it cancel one of another program that a rewind brings back.
+        log.prompts.push(logged(41, None));
+        assert!(schedules.corrections(&log).is_empty());
+        schedules.stop(2);
+        let corrections = schedules.corrections(&log);
+        assert!(matches!(&corrections[..], [Body::ScheduleCancelled(cancelled)] if cancelled.id == 2));
     }
 
     #[test]
