@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::sdk::{Client, of_session, session};
+use crate::HANGAR;
+use crate::sdk::{Client, ID, of_session, session};
 
 /// Ids of the schedules of the session.
 fn listed(client: &mut Client) -> Vec<Value> {
@@ -35,4 +36,32 @@ fn a_prompt_that_a_hook_blocks_is_not_sent_by_the_next_process() {
     assert_eq!(listed(&mut next), [0; 0]);
     next.finish();
     assert!(model.requests().is_empty());
+}
+
+#[test]
+fn a_rewind_by_the_command_takes_back_nothing_that_was_scheduled_or_stopped() {
+    let (scratch, model, mut client) = session(json!({}));
+    let schedule = |client: &mut Client| {
+        let again = json!({ "interval": "1d", "prompt": "SAY:later" });
+        client.call("session.schedule.add", of_session(again));
+    };
+    schedule(&mut client);
+    schedule(&mut client);
+    client.send("SAY:one");
+    client.event("session.idle");
+    schedule(&mut client);
+    client.call("session.schedule.stop", of_session(json!({ "id": 1 })));
+    client.finish();
+    let run = |args: &[&str]| {
+        let run = scratch.run(HANGAR).env("COPILOT_OFFLINE", "true").args(["sessions", "rewind", ID]);
+        run.args(args).finish().expect_exit(0)
+    };
+    let prompts = run(&[]).stdout;
+    let (first, _) = prompts.split_once(' ').expect("a prompt");
+    run(&["--to", first]);
+    let mut next = Client::start(&scratch, &model);
+    next.call("session.resume", of_session(json!({})));
+    assert_eq!(listed(&mut next), [2, 3]);
+    assert!(!next.kinds().iter().any(|kind| kind == "user.message"));
+    next.finish();
 }
