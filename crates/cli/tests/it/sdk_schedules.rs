@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::HANGAR;
 use crate::sdk::{Client, ID, of_session, session};
+use crate::{HANGAR, hangar};
 
 /// Ids of the schedules of the session.
 fn listed(client: &mut Client) -> Vec<Value> {
@@ -64,4 +64,15 @@ fn a_rewind_by_the_command_takes_back_nothing_that_was_scheduled_or_stopped() {
     assert_eq!(listed(&mut next), [2, 3]);
     assert!(!next.kinds().iter().any(|kind| kind == "user.message"));
     next.finish();
+}
+
+#[test]
+fn a_session_that_has_only_a_scheduled_prompt_can_be_continued() {
+    let (scratch, model, mut client) = session(json!({}));
+    let again = json!({ "interval": "1d", "prompt": "SAY:later" });
+    client.call("session.schedule.add", of_session(again));
+    client.finish();
+    let args = ["-p", "SAY:now", "--continue", "--output-format", "json"];
+    let run = hangar(&scratch, &model).args(args).finish().expect_exit(0);
+    assert_eq!(run.session_id(), ID);
 }
