@@ -110,6 +110,11 @@ impl Schedules {
         if self.schedules.len() == MAX_SCHEDULES {
             return Err(format!("a session has at most {MAX_SCHEDULES} scheduled prompts; stop one first"));
         }
+        if self.last_id >= ScheduledPrompts::MAX_ID {
+            return Err(
+                "the numbers of this session's scheduled prompts are used up; use a new session".to_owned()
+            );
+        }
         self.last_id += 1;
         let schedule = Schedule { prompt, interval: every, recurring, logged, due: now.after(every) };
         let event = logged.then(|| created(self.last_id, &schedule));
@@ -329,6 +334,16 @@ mod tests {
         after.stop(next.id);
         let corrections = after.corrections(&logged);
         assert!(matches!(&corrections[..], [Body::ScheduleCancelled(cancelled)] if cancelled.id == 1));
+    }
+
+    #[test]
+    fn numbers_of_schedules_are_used_up_at_last() {
+        let log = ScheduledPrompts { last_id: ScheduledPrompts::MAX_ID - 1, ..ScheduledPrompts::default() };
+        let mut schedules = Schedules::restored(&log, start());
+        let (_, last) = schedules.add(wanted("p", "1m", true), start()).expect("a schedule");
+        assert_eq!(last["id"], json!(ScheduledPrompts::MAX_ID));
+        let refused = schedules.add(wanted("p", "1m", true), start());
+        assert!(refused.is_err_and(|error| error.contains("are used up")));
     }
 
     #[test]

@@ -35,6 +35,9 @@ pub fn rewind_to(events: &[Event], at: usize) -> Vec<Body> {
 }
 
 impl ScheduledPrompts {
+    /// Highest number that a schedule may have: logs come from others too, and must leave some for the next one.
+    pub const MAX_ID: u64 = 0xffff_ffff;
+
     /// What is left after the events of a session.
     fn of(events: &[Event]) -> Self {
         let mut scheduled = Self::default();
@@ -50,6 +53,7 @@ impl ScheduledPrompts {
 
     pub(super) fn apply(&mut self, body: &Body) {
         match body {
+            Body::ScheduleCreated(created) if created.id > Self::MAX_ID => {}
             Body::ScheduleCreated(created) => {
                 self.forget(created.id);
                 self.last_id = self.last_id.max(created.id);
@@ -159,6 +163,14 @@ mod tests {
         assert!(matches!(&bodies[0], Body::HistoryTruncated(truncated) if truncated.up_to_event_id == "i"));
         // Where nothing was scheduled there is nothing to keep.
         assert_eq!(rewind_to(&log[..5], 3).len(), 1);
+    }
+
+    #[test]
+    fn numbers_that_leave_none_for_the_next_are_ignored() {
+        let highest =
+            [1 << 32, u64::MAX].map(|id| format!(r#"{{"id":{id},"intervalMs":60000,"prompt":"p"}}"#));
+        let highest = highest.map(|data| event("t1", "session.schedule_created", &data));
+        assert_eq!(ScheduledPrompts::of(&highest), ScheduledPrompts::default());
     }
 
     #[test]
