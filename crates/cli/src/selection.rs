@@ -79,7 +79,7 @@ pub(crate) fn select<'a>(store: &Store, typed: impl Into<Typed<'a>>) -> Result<S
     new(&uuid::Uuid::new_v4().to_string())
 }
 
-/// The last session with a prompt. A process that is killed early leaves an empty one.
+/// The last session with a prompt, sent or scheduled. A process that is killed early leaves an empty one.
 fn latest(store: &Store) -> Result<Option<SessionId>> {
     for session in store.list(&Filter::default())? {
         if was_prompted(store, &session.id)? {
@@ -89,9 +89,10 @@ fn latest(store: &Store) -> Result<Option<SessionId>> {
     Ok(None)
 }
 
-/// Whether a session has a prompt.
+/// Whether a session has a prompt, or had one that it sends itself later.
 pub(crate) fn was_prompted(store: &Store, id: &SessionId) -> Result<bool> {
-    let mut said = store.read_kinds(id, |kind| kind == EventKind::UserMessage)?;
+    let is_prompt = |kind| matches!(kind, EventKind::UserMessage | EventKind::ScheduleCreated);
+    let mut said = store.read_kinds(id, is_prompt)?;
     Ok(said.next().is_some())
 }
 

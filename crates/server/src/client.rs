@@ -135,6 +135,11 @@ impl Client {
         }
     }
 
+    /// Whether the client may change what later sessions of the user do.
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.access.is_trusted()
+    }
+
     /// Takes a request. The handshake is settled here, in order; everything else runs side by side.
     fn take(self: &Arc<Self>, request: RpcRequest) {
         let Some(hub) = self.hub.upgrade() else { return };
@@ -158,7 +163,7 @@ impl Client {
             let message = format!("Unhandled method {method}");
             return self.answer(id, Err(ErrorObject { code: codes::METHOD_NOT_FOUND, message, data: None }));
         };
-        if !self.access.is_trusted() && methods::needs_trust(method.name) {
+        if !self.is_trusted() && methods::needs_trust(method.name) {
             return self.answer(id, Err(methods::untrusted(method.name)));
         }
         if let Some(extension) = &self.extension

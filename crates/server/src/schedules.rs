@@ -1,7 +1,7 @@
 //! Prompts that a session sends itself after a time, once or again and again, while it is open. They are in its log, so the
 //! next process that opens the session goes on with them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use hangar_agent::session::{ScheduledPrompt as LoggedPrompt, ScheduledPrompts};
@@ -43,10 +43,20 @@ pub(crate) struct ScheduledPrompt {
     pub(crate) shown: Option<String>,
 }
 
+/// A schedule that somebody wants.
+pub(crate) struct WantedSchedule<'a> {
+    pub(crate) prompt: ScheduledPrompt,
+    pub(crate) interval: &'a str,
+    pub(crate) recurring: bool,
+    /// Whether the log has it, so that the next process goes on with it.
+    pub(crate) logged: bool,
+}
+
 struct Schedule {
     prompt: ScheduledPrompt,
     interval: Duration,
     recurring: bool,
+    logged: bool,
     due: Moment,
 }
 
@@ -55,32 +65,41 @@ struct Schedule {
 pub(crate) struct Schedules {
     schedules: BTreeMap<u64, Schedule>,
     last_id: u64,
+    /// Schedules of the log that this process neither sends nor cancels: of other programs' kinds, or too many.
+    left: BTreeSet<u64>,
 }
 
 impl Schedules {
     /// Schedules of a session that is opened, from its log.
     pub(crate) fn restored(logged: &ScheduledPrompts, now: Moment) -> Self {
-        let restored = logged.prompts.iter().filter_map(|prompt| restored(prompt, now));
-        Self { schedules: restored.take(MAX_SCHEDULES).collect(), last_id: logged.last_id }
+        let mut found = Self { last_id: logged.last_id, ..Self::default() };
+        for prompt in &logged.prompts {
+            match restored(prompt, now).filter(|_| found.schedules.len() < MAX_SCHEDULES) {
+                Some((id, schedule)) => _ = found.schedules.insert(id, schedule),
+                None => _ = found.left.insert(prompt.created.id),
+            }
+        }
+        found
     }
 
     /// Events after which the log has these schedules and no others, where parts of it were taken back.
     pub(crate) fn corrections(&self, logged: &ScheduledPrompts) -> Vec<Body> {
-        let logged: Vec<u64> = logged.prompts.iter().map(|prompt| prompt.created.id).collect();
-        let stopped = logged.iter().filter(|id| !self.schedules.contains_key(*id));
-        let stopped = stopped.map(|id| ScheduleCancelled { id: *id }.into());
-        let missing = self.schedules.iter().filter(|(id, _)| !logged.contains(*id));
+        let mine = logged.prompts.iter().filter(|prompt| prompt.created.interval_ms.is_some());
+        let mine = mine.map(|prompt| prompt.created.id).filter(|id| !self.left.contains(id));
+        let stopped = mine.filter(|id| !self.schedules.contains_key(id));
+        let stopped = stopped.map(|id| ScheduleCancelled { id }.into());
+        let is_logged = |id| logged.prompts.iter().any(|prompt| prompt.created.id == id);
+        let missing = self.schedules.iter().filter(|(id, schedule)| schedule.logged && !is_logged(**id));
         stopped.chain(missing.map(|(id, schedule)| created(*id, schedule).into())).collect()
     }
 
-    /// Adds a schedule. Returns its event and its description.
+    /// Adds a schedule. Returns its event, unless it is not logged, and its description.
     pub(crate) fn add(
         &mut self,
-        prompt: ScheduledPrompt,
-        interval: &str,
-        recurring: bool,
+        wanted: WantedSchedule<'_>,
         now: Moment,
-    ) -> Result<(ScheduleCreated, Value), String> {
+    ) -> Result<(Option<ScheduleCreated>, Value), String> {
+        let WantedSchedule { prompt, interval, recurring, logged } = wanted;
         let every = parse(interval)?;
         if prompt.prompt.trim().is_empty() {
             return Err("the prompt is empty".to_owned());
@@ -91,16 +110,23 @@ impl Schedules {
         if self.schedules.len() == MAX_SCHEDULES {
             return Err(format!("a session has at most {MAX_SCHEDULES} scheduled prompts; stop one first"));
         }
+        if self.last_id >= ScheduledPrompts::MAX_ID {
+            return Err(
+                "the numbers of this session's scheduled prompts are used up; use a new session".to_owned()
+            );
+        }
         self.last_id += 1;
-        let schedule = Schedule { prompt, interval: every, recurring, due: now.after(every) };
-        let added = (created(self.last_id, &schedule), described(self.last_id, &schedule));
+        let schedule = Schedule { prompt, interval: every, recurring, logged, due: now.after(every) };
+        let event = logged.then(|| created(self.last_id, &schedule));
+        let added = (event, described(self.last_id, &schedule));
         self.schedules.insert(self.last_id, schedule);
         Ok(added)
     }
 
-    /// Removes a schedule, and describes it.
-    pub(crate) fn stop(&mut self, id: u64) -> Option<Value> {
-        self.schedules.remove(&id).map(|schedule| described(id, &schedule))
+    /// Removes a schedule. Returns its event, unless it was not logged, and its description.
+    pub(crate) fn stop(&mut self, id: u64) -> Option<(Option<ScheduleCancelled>, Value)> {
+        let schedule = self.schedules.remove(&id)?;
+        Some((schedule.logged.then_some(ScheduleCancelled { id }), described(id, &schedule)))
     }
 
     /// Descriptions of all, by id.
@@ -145,6 +171,7 @@ fn restored(logged: &LoggedPrompt, now: Moment) -> Option<(u64, Schedule)> {
         prompt,
         interval,
         recurring: created.recurring.unwrap_or(true),
+        logged: true,
         due: now.after(left.unwrap_or(CATCH_UP.min(interval))),
     };
     Some((created.id, schedule))
@@ -213,6 +240,10 @@ mod tests {
         ScheduledPrompt { prompt: text.to_owned(), shown: None }
     }
 
+    fn wanted<'a>(text: &str, interval: &'a str, recurring: bool) -> WantedSchedule<'a> {
+        WantedSchedule { prompt: prompt(text), interval, recurring, logged: true }
+    }
+
     fn start() -> Moment {
         Moment { instant: tokio::time::Instant::now(), time: Timestamp::UNIX_EPOCH }
     }
@@ -244,8 +275,8 @@ mod tests {
         let start = start();
         let at = |seconds| start.instant + Duration::from_secs(seconds);
         let mut schedules = Schedules::default();
-        schedules.add(prompt("again"), "20s", true, start).expect("a schedule");
-        schedules.add(prompt("once"), "30s", false, start).expect("a schedule");
+        schedules.add(wanted("again", "20s", true), start).expect("a schedule");
+        schedules.add(wanted("once", "30s", false), start).expect("a schedule");
         assert_eq!(schedules.next_due(), Some(at(20)));
         assert_eq!(schedules.take_due(at(19)), []);
         // Late by more than an interval: it is sent once.
@@ -253,11 +284,12 @@ mod tests {
         assert_eq!(schedules.next_due(), Some(at(90)));
         assert_eq!(schedules.list()[0]["nextRunAt"], json!("1970-01-01T00:01:30Z"));
         assert_eq!(schedules.list().len(), 1);
-        assert_eq!(schedules.stop(1).map(|entry| entry["prompt"].clone()), Some(json!("again")));
+        let (stopped, entry) = schedules.stop(1).expect("the schedule");
+        assert_eq!((stopped, &entry["prompt"]), (Some(ScheduleCancelled { id: 1 }), &json!("again")));
         assert_eq!(schedules.stop(1), None);
         assert!(schedules.is_empty() && schedules.next_due().is_none());
         // An id is never used again.
-        let (_, next) = schedules.add(prompt("next"), "1m", true, start).expect("a schedule");
+        let (_, next) = schedules.add(wanted("next", "1m", true), start).expect("a schedule");
         assert_eq!((&next["id"], &next["intervalMs"]), (&json!(3), &json!(60_000)));
     }
 
@@ -266,12 +298,13 @@ mod tests {
         let mut schedules = Schedules::default();
         let now = start();
         for _ in 0..MAX_SCHEDULES {
-            schedules.add(prompt("x"), "1m", true, now).expect("a schedule");
+            schedules.add(wanted("x", "1m", true), now).expect("a schedule");
         }
-        assert!(schedules.add(prompt("x"), "1m", true, now).is_err_and(|error| error.contains("at most 32")));
+        let refused = schedules.add(wanted("x", "1m", true), now);
+        assert!(refused.is_err_and(|error| error.contains("at most 32")));
         schedules.stop(1);
-        assert!(schedules.add(prompt(" "), "1m", true, now).is_err());
-        assert!(schedules.add(prompt(&"x".repeat(MAX_PROMPT + 1)), "1m", true, now).is_err());
+        assert!(schedules.add(wanted(" ", "1m", true), now).is_err());
+        assert!(schedules.add(wanted(&"x".repeat(MAX_PROMPT + 1), "1m", true), now).is_err());
     }
 
     /// Seconds after the opening at which prompts are due that were logged at the beginning of time.
@@ -279,7 +312,8 @@ mod tests {
         let mut before = Schedules::default();
         let mut logged = ScheduledPrompts::default();
         for (interval, recurring) in prompts {
-            let (created, _) = before.add(prompt("p"), interval, *recurring, start()).expect("a schedule");
+            let (created, _) = before.add(wanted("p", interval, *recurring), start()).expect("a schedule");
+            let created = created.expect("an event");
             logged.last_id = created.id;
             let since = Some(Timestamp::UNIX_EPOCH.to_string());
             logged.prompts.push(LoggedPrompt { created, since });
@@ -291,7 +325,8 @@ mod tests {
             after.schedules.values().map(|schedule| (schedule.due.instant - now.instant).as_secs()).collect();
         assert_eq!(due, expected);
         assert!(after.corrections(&logged).is_empty());
-        let (next, _) = after.add(prompt("next"), "1m", true, now).expect("a schedule");
+        let (next, _) = after.add(wanted("next", "1m", true), now).expect("a schedule");
+        let next = next.expect("an event");
         assert_eq!(next.id, logged.last_id + 1);
         let corrections = after.corrections(&logged);
         assert!(matches!(&corrections[..], [Body::ScheduleCreated(created)] if created.id == next.id));
@@ -299,6 +334,58 @@ mod tests {
         after.stop(next.id);
         let corrections = after.corrections(&logged);
         assert!(matches!(&corrections[..], [Body::ScheduleCancelled(cancelled)] if cancelled.id == 1));
+    }
+
+    #[test]
+    fn numbers_of_schedules_are_used_up_at_last() {
+        let log = ScheduledPrompts { last_id: ScheduledPrompts::MAX_ID - 1, ..ScheduledPrompts::default() };
+        let mut schedules = Schedules::restored(&log, start());
+        let (_, last) = schedules.add(wanted("p", "1m", true), start()).expect("a schedule");
+        assert_eq!(last["id"], json!(ScheduledPrompts::MAX_ID));
+        let refused = schedules.add(wanted("p", "1m", true), start());
+        assert!(refused.is_err_and(|error| error.contains("are used up")));
+    }
+
+    #[test]
+    fn schedules_of_clients_without_trust_are_never_logged() {
+        let mut schedules = Schedules::default();
+        let untrusted = WantedSchedule { logged: false, ..wanted("p", "1m", true) };
+        let (event, entry) = schedules.add(untrusted, start()).expect("a schedule");
+        assert_eq!((event, &entry["id"]), (None, &json!(1)));
+        assert_eq!(schedules.list().len(), 1);
+        // Nor after a rewind.
+        assert!(schedules.corrections(&ScheduledPrompts::default()).is_empty());
+        let (event, _) = schedules.stop(1).expect("the schedule");
+        assert_eq!(event, None);
+    }
+
+    #[test]
+    fn schedules_that_are_not_its_own_stay_in_the_log() {
+        let logged = |id, interval_ms| {
+            let created = ScheduleCreated {
+                id,
+                interval_ms,
+                prompt: "p".to_owned(),
+                recurring: None,
+                display_prompt: None,
+            };
+            LoggedPrompt { created, since: None }
+        };
+        let mut log = ScheduledPrompts::default();
+        // One of another program, with a time of its own kind; then more than a session has.
+        log.prompts.push(logged(1, None));
+        log.prompts.extend((2..=40).map(|id| logged(id, Some(60_000))));
+        log.last_id = 40;
+        let mut schedules = Schedules::restored(&log, start());
+        let ids: Vec<u64> = schedules.schedules.keys().copied().collect();
+        assert_eq!(ids, (2..=33).collect::<Vec<u64>>());
+        assert!(schedules.corrections(&log).is_empty());
+        // Nor does it cancel one of another program that a rewind brings back.
+        log.prompts.push(logged(41, None));
+        assert!(schedules.corrections(&log).is_empty());
+        schedules.stop(2);
+        let corrections = schedules.corrections(&log);
+        assert!(matches!(&corrections[..], [Body::ScheduleCancelled(cancelled)] if cancelled.id == 2));
     }
 
     #[test]

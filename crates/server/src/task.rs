@@ -260,9 +260,7 @@ impl SessionTask {
         self.renew_system();
         self.begin();
         // A rewind takes back what was said, not what was scheduled meanwhile.
-        for correction in self.schedules.corrections(&self.session().state().scheduled) {
-            self.record(correction);
-        }
+        self.log_schedules();
     }
 
     /// Has another model answer, the agent and the MCP servers that ask it.
@@ -570,6 +568,22 @@ impl SessionTask {
         methods::take_prompts(self, prompts.collect(), &TraceContext::default());
     }
 
+    /// Ends the schedules of the log whose only prompt was taken and reached nobody, because a hook blocked it or somebody took
+    /// it out of the queue: the next process would send it.
+    fn settle_schedules(&mut self) {
+        let is_done = self.session().is_idle() && self.session().queued().next().is_none();
+        if is_done && self.engine.has_begun() && self.ending.is_none() {
+            self.log_schedules();
+        }
+    }
+
+    /// Has the log say which schedules there are.
+    fn log_schedules(&mut self) {
+        for correction in self.schedules.corrections(&self.session().state().scheduled) {
+            self.record(correction);
+        }
+    }
+
     /// Drives the session until it is to end.
     async fn drive(&mut self) {
         while self.ending.is_none() {
@@ -616,6 +630,7 @@ impl SessionTask {
                 () = scheduled => self.send_scheduled(),
             }
             self.settle_choices();
+            self.settle_schedules();
             if !self.audience.is_empty() {
                 self.orphaned = None;
             } else if self.engine.driver().is_idle() {

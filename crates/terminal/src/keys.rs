@@ -69,12 +69,18 @@ impl State {
     }
 
     /// Action of a key that works in pagers, pickers, questions and the search too: they have no use for it.
-    fn everywhere(&self, key: Key) -> Option<Action> {
-        let is_covered =
-            self.overlay.is_some() || !self.questions.dialogs.is_empty() || self.search.is_some();
-        let alone = &mut PendingKeys::default();
-        match self.keys.map.resolve(alone, key, KeyContext::default()) {
-            KeyMeaning::Action(action @ (Action::Suspend | Action::Redraw)) if is_covered => Some(action),
+    fn everywhere(&mut self, key: Key) -> Option<Action> {
+        let question = self.questions.dialogs.front();
+        let is_covered = self.overlay.is_some() || question.is_some() || self.search.is_some();
+        // Until a question takes keys they are the draft's, where the key may be the next one of a chord.
+        let is_early = question.and_then(dialog::Dialog::due).is_some_and(|due| due > self.now);
+        let edits = self.overlay.is_none() && is_early;
+        let mut chord = if edits { self.keys.chord.clone() } else { PendingKeys::default() };
+        match self.keys.map.resolve(&mut chord, key, KeyContext::default()) {
+            KeyMeaning::Action(action @ (Action::Suspend | Action::Redraw)) if is_covered => {
+                self.keys.chord.clear();
+                Some(action)
+            }
             _ => None,
         }
     }

@@ -58,7 +58,7 @@ pub use live::{LiveSettings, PendingPermission, QueuedPrompt};
 pub use pending::{ClientCall, OpenTurn, PendingAnswer};
 pub use questions::AnswerableQuestions;
 pub use queue::QueueEdit;
-pub use scheduled::{ScheduledPrompt, ScheduledPrompts};
+pub use scheduled::{ScheduledPrompt, ScheduledPrompts, rewind_to};
 pub use state::ConversationState;
 pub use switch::ModelSwitch;
 

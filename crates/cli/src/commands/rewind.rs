@@ -2,9 +2,8 @@
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use hangar_agent::log::SessionLog;
-use hangar_agent::session::iso;
 use hangar_agent::session::state::project;
-use hangar_protocol::data::HistoryTruncated;
+use hangar_agent::session::{iso, rewind_to};
 use hangar_protocol::{Body, Event, EventId};
 use hangar_store::fork::{self, ForkError};
 use hangar_store::rewind::{changes_of, points, restore};
@@ -81,11 +80,16 @@ pub(super) fn rewind(store: &Store, session: &str, to: &str, files: bool) -> Res
             print_line(&format!("Left {} as it is: {}", path.display(), reason.told()))?;
         }
     }
-    let body = Body::from(HistoryTruncated { up_to_event_id: to.to_owned() });
-    let fresh = EventId(uuid::Uuid::new_v4().to_string());
-    let truncated = Event::new(fresh, iso(jiff::Timestamp::now()), log.last_event_id().cloned(), None, body);
+    let now = iso(jiff::Timestamp::now());
+    let mut last = log.last_event_id().cloned();
+    let mut taken_back = Vec::new();
+    for body in rewind_to(&events, at) {
+        let fresh = EventId(uuid::Uuid::new_v4().to_string());
+        let parent = last.replace(fresh.clone());
+        taken_back.push(Event::new(fresh, now.clone(), parent, None, body));
+    }
     let end = log.end();
-    log.append(end, &[truncated])?;
+    log.append(end, &taken_back)?;
     log.sync()?;
     print_line(&format!("Took back {} events of {id}.", events.len() - at))
 }

@@ -152,18 +152,31 @@ fn parse(bytes: &[u8]) -> Parsed {
         [0x1b, b'O', ..] => parse_ss3(bytes),
         [0x1b, b']' | b'P' | b'_' | b'^' | b'X', ..] => parse_string(bytes),
         // Some terminals send Alt with a function key as an escape byte before its sequence.
-        [0x1b, 0x1b, b'[' | b'O', ..] => match parse(&bytes[1..]) {
+        [0x1b, rest @ ..] if matches!(rest, [0x1b, b'[' | b'O', ..]) => match parse(rest) {
             // Before a paste, a report or an answer it was the key: on a slow line they arrive together.
-            Parsed::Whole(
-                _,
-                None | Some(Input::Paste { .. } | Input::Focus { .. } | Input::Background { .. }),
-            ) => Parsed::Whole(1, Some(Input::Key(Key::plain(KeyCode::Esc)))),
+            Parsed::Whole(length, input) if is_told(&rest[..length], input.as_ref()) => {
+                Parsed::Whole(1, Some(Input::Key(Key::plain(KeyCode::Esc))))
+            }
             parsed => with_alt(parsed),
         },
         [0x1b, 0x1b, ..] => Parsed::Whole(1, Some(Input::Key(Key::plain(KeyCode::Esc)))),
         [0x1b, rest @ ..] => with_alt(parse(rest)),
         [byte @ (0x00..=0x1f | 0x7f), ..] => Parsed::Whole(1, Some(Input::Key(control(*byte)))),
         _ => parse_char(bytes),
+    }
+}
+
+/// Whether the terminal sends a sequence by itself, rather than for a key: the beginning of a paste, a report, or an answer.
+fn is_told(sequence: &[u8], input: Option<&Input>) -> bool {
+    match input {
+        Some(input) => !matches!(input, Input::Key(_)),
+        None => {
+            sequence == PASTE_BEGIN
+                || matches!(
+                    sequence,
+                    [0x1b, b'[', b'<' | b'?' | b'>', ..] | [0x1b, b'[', b'0'..=b'9', .., b'R']
+                )
+        }
     }
 }
 
@@ -425,6 +438,10 @@ mod tests {
             (b"\x1b]11;nonsense\x07x", "x"),
             (b"\x1b[?62;4c\x1b[24;80R\x1b[<0;3;4Mx", "x"),
             (b"\x1bP1+r544e\x1b\\x", "x"),
+            // Behind Esc, on a slow line.
+            (b"\x1b\x1b[?62;4c\x1b\x1b[24;80R\x1b\x1b[<0;3;4M\x1b\x1b[>0;276;0cx", "esc, esc, esc, esc, x"),
+            // Keys that are not known: Alt with Shift and an arrow, or with End, as rxvt sends them; one that is let go.
+            (b"\x1b\x1b[a\x1b\x1b[c\x1b\x1b[8$\x1b\x1b[1;1:3Ax", "x"),
             (b"\x1b[I\x1b[O", "focus true, focus false"),
             // An incomplete sequence is dropped alone.
             (b"\x1b[1;\x1b[A", "up"),

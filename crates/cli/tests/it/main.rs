@@ -56,6 +56,7 @@ mod sdk_models;
 mod sdk_order;
 mod sdk_plugins;
 mod sdk_protocol;
+mod sdk_schedules;
 mod secrets;
 mod secrets_of_agents;
 mod session_fs;

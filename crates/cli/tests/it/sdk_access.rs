@@ -210,6 +210,31 @@ fn on_a_server_without_a_token_nobody_plants_programs() {
     server.finish();
 }
 
+#[test]
+fn on_a_server_without_a_token_nobody_schedules_prompts_of_later_processes() {
+    let server = TcpServer::start_with(&["--no-token"], None);
+    let mut connection = server.connect();
+    let mut call = |method, params| {
+        connection.stream.write_all(&request(method, params)).unwrap();
+        loop {
+            let message = connection.receive().unwrap();
+            if message["id"] == 1 {
+                assert!(message.get("error").is_none(), "{method}: {message}");
+                return message["result"].clone();
+            }
+        }
+    };
+    call("session.create", json!({ "sessionId": ID }));
+    let planted = json!({ "sessionId": ID, "interval": "1d", "prompt": "SAY:planted" });
+    let added = call("session.schedule.add", planted);
+    assert_eq!(added["entry"]["id"], 1, "{added}");
+    // It is there as long as this process is.
+    assert_eq!(call("session.schedule.list", json!({ "sessionId": ID }))["entries"][0]["id"], 1);
+    let logged = call("session.getMessages", json!({ "sessionId": ID }))["events"].to_string();
+    assert!(logged.contains("session.start") && !logged.contains("SAY:planted"), "{logged}");
+    server.finish();
+}
+
 /// Requests that browsers send to a port for a foreign page, and other input that is no frame.
 fn foreign_requests(port: u16) -> Vec<(&'static str, Vec<u8>)> {
     let config = json!({ "type": "local", "command": "touch", "args": ["planted"], "tools": ["*"] });

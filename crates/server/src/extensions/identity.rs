@@ -24,7 +24,7 @@ pub(crate) struct ExtensionIdentity {
 const GENERAL: &[&str] =
     &["ping", "models.list", "tools.list", "auth.getStatus", "commands.list", "hangar.features.list"];
 
-/// Methods of a session that decide what is permitted, or whether it exists. They are for people and hosts.
+/// Methods of a session that decide what is permitted, whether it exists, or what its later processes do. They are for people and hosts.
 const REFUSED: &[&str] = &[
     "session.create",
     "session.delete",
@@ -45,6 +45,7 @@ const REFUSED: &[&str] = &[
     "session.permissions.setMode",
     "session.permissions.setRequired",
     "session.permissions.urls.setUnrestrictedMode",
+    "session.schedule.add",
 ];
 
 /// Answer to a permission question. Only extensions that a person let answer them may send it.
@@ -106,6 +107,8 @@ mod tests {
         check("runtime.shutdown", "{}", false, false);
         check("session.permissions.setApproveAll", r#"{"sessionId":"s"}"#, true, false);
         check("session.plugins.install", r#"{"sessionId":"s","source":"x"}"#, true, false);
+        check("session.schedule.add", r#"{"sessionId":"s","interval":"5s","prompt":"x"}"#, true, false);
+        check("session.schedule.list", r#"{"sessionId":"s"}"#, false, true);
         check("session.plugins.marketplaces.list", r#"{"sessionId":"s"}"#, false, true);
         check(ANSWER, r#"{"sessionId":"s"}"#, false, false);
         check(ANSWER, r#"{"sessionId":"s"}"#, true, true);

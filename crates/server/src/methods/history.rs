@@ -1,8 +1,8 @@
 //! Conversation of a session: truncating it, and summarising it for handoff.
 
-use hangar_agent::session::{Command, NOTHING_TO_COMPACT};
+use hangar_agent::session::{Command, NOTHING_TO_COMPACT, rewind_to};
 use hangar_protocol::Body;
-use hangar_protocol::data::{CompactionComplete, CompactionTrigger, HistoryTruncated, SnapshotRewind};
+use hangar_protocol::data::{CompactionComplete, CompactionTrigger, SnapshotRewind};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -50,8 +50,8 @@ pub(super) async fn truncate_from(call: &Call, event_id: &str) -> Result<u64, Fa
         return Err(Failure::new(format!("Event {event_id} not found")));
     };
     let removed = (kept.len() - at) as u64;
-    let up_to = event_id.to_owned();
-    live.ask(move |task| task.record(HistoryTruncated { up_to_event_id: up_to })).await?;
+    let bodies = rewind_to(&kept, at);
+    live.ask(move |task| bodies.into_iter().for_each(|body| task.record(body))).await?;
     call.hub.reopen(&live, SessionSpec::default()).await?;
     let rewind = SnapshotRewind { up_to_event_id: event_id.to_owned(), events_removed: removed };
     live.ask(move |task| task.record(rewind)).await?;

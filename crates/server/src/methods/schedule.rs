@@ -1,11 +1,10 @@
 //! Prompts that a session sends itself later.
 
-use hangar_protocol::data::ScheduleCancelled;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::{Call, Failure, Method, Reply};
-use crate::schedules::{Moment, ScheduledPrompt};
+use crate::schedules::{Moment, ScheduledPrompt, WantedSchedule};
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.schedule.add", run: |call| Box::pin(add(call)) },
@@ -25,12 +24,15 @@ async fn add(call: Call) -> Result<Reply, Failure> {
     let Params { interval, prompt, recurring, display_prompt } = call.params()?;
     let prompt = ScheduledPrompt { prompt, shown: display_prompt };
     let now = Moment { instant: tokio::time::Instant::now(), time: (call.hub.config().now)() };
+    // What is in the log is sent by later processes of the user too.
+    let logged = call.client.is_trusted();
     let added = call
         .live()?
         .ask(move |task| {
-            let added = task.schedules.add(prompt, &interval, recurring.unwrap_or(true), now);
-            added.map(|(created, entry)| {
-                task.record(created);
+            let recurring = recurring.unwrap_or(true);
+            let wanted = WantedSchedule { prompt, interval: &interval, recurring, logged };
+            task.schedules.add(wanted, now).map(|(created, entry)| {
+                created.into_iter().for_each(|created| task.record(created));
                 entry
             })
         })
@@ -54,11 +56,9 @@ async fn stop(call: Call) -> Result<Reply, Failure> {
     let Params { id } = call.params()?;
     let live = call.live()?;
     let stopped = live.ask(move |task| {
-        let stopped = task.schedules.stop(id);
-        if stopped.is_some() {
-            task.record(ScheduleCancelled { id });
-        }
-        stopped
+        let (cancelled, entry) = task.schedules.stop(id)?;
+        cancelled.into_iter().for_each(|cancelled| task.record(cancelled));
+        Some(entry)
     });
     let stopped = stopped.await?;
     Reply::of(match stopped {

@@ -434,6 +434,18 @@ fn suspending_and_drawing_again_work_everywhere() {
 }
 
 #[test]
+fn a_chord_ends_with_its_own_key_where_a_question_comes_up() {
+    let ask = "ask:p1 {\"kind\":\"shell\",\"fullCommandText\":\"ls\",\"intention\":\"look\"}";
+    for key in ["ctrl+z", "ctrl+l"] {
+        // The question takes no keys yet: the chord that the draft was given ends here, and means nothing.
+        let ended = run(&format!("ready\nctrl+x\n{ask}\n{key}"));
+        assert!(!ended.contains("Suspend") && !ended.contains("Redraw"), "{key}:\n{ended}");
+        let after = run(&format!("ready\nctrl+x\n{ask}\n{key}\n{key}"));
+        assert!(after.contains("Suspend") || after.contains("Redraw"), "{key}:\n{after}");
+    }
+}
+
+#[test]
 fn pasted_text_is_searched_for() {
     let picked = run("ready\ntype:/theme\nenter\npaste:ligh");
     assert!(picked.contains("❯ ligh▮\n❯ light"), "{picked}");
