@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use hangar_protocol::{Event, EventKind};
 
+use crate::facts::FleetSessionState;
 use crate::log::{LogEntry, LogItem};
 use crate::order::OrderId;
 use crate::record::{FleetRecord, FleetTurnEnd, OrderEnd};
@@ -21,6 +22,10 @@ pub struct SessionFold {
     pub ended: BTreeMap<String, FleetTurnEnd>,
     /// Orders that are over.
     pub over: BTreeMap<OrderId, OrderEnd>,
+    /// End of the last turn.
+    pub last_turn: Option<FleetTurnEnd>,
+    /// End of the last order that was released.
+    pub last_release: Option<OrderEnd>,
     /// Worker of the last claim.
     pub last_worker: Option<String>,
     /// Reason why the last worker could not go on.
@@ -121,6 +126,7 @@ impl SessionFold {
                 self.asked.clear();
                 self.waiting.retain(|waiting| waiting.id != *message);
                 self.ended.insert(message.clone(), outcome.clone());
+                self.last_turn = Some(outcome.clone());
                 if let Some(owner) = &self.owner {
                     self.attempts.remove(&owner.order);
                 }
@@ -133,6 +139,7 @@ impl SessionFold {
             FleetRecord::Released { order, end, .. } => {
                 self.owner = None;
                 self.asked.clear();
+                self.last_release = Some(end.clone());
                 match end {
                     OrderEnd::Done | OrderEnd::Parked { .. } => {
                         self.over.insert(order.clone(), end.clone());
@@ -152,6 +159,16 @@ impl SessionFold {
     /// Whether a message was accepted.
     pub fn knows(&self, message: &str) -> bool {
         self.ended.contains_key(message) || self.waiting.iter().any(|waiting| waiting.id == message)
+    }
+
+    /// What lists show of a session that nobody owns: its state, and the reason of it.
+    pub fn at_rest(&self) -> (FleetSessionState, Option<String>) {
+        match (&self.last_release, &self.last_turn) {
+            (Some(OrderEnd::Parked { why }), _) => (FleetSessionState::Parked, Some(why.clone())),
+            (Some(OrderEnd::HandedOver), _) => (FleetSessionState::Queued, None),
+            (_, Some(FleetTurnEnd::Failed { message })) => (FleetSessionState::Failed, Some(message.clone())),
+            _ => (FleetSessionState::Idle, None),
+        }
     }
 
     /// Whether a worker that holds a delivery of an order may carry it out. The queue delivers an order again only when the lease
@@ -210,7 +227,7 @@ mod tests {
 
     const PROMPT: &str = r#"{"id":"1","timestamp":"2026-01-01T00:00:00.000Z","parentId":null,"type":"user.message","data":{"content":"hi"}}"#;
 
-    /// A log: `claim o`, `claim2 o` (for the second delivery), `message m`, `began m`, `prompt`, `ended m`, `released o`, `parked o`, `handed o`.
+    /// A log: `claim o`, `claim2 o` (for the second delivery), `message m`, `began m`, `prompt`, `ended m`, `failed m`, `released o`, `parked o`, `handed o`.
     fn fold(log: &[&str]) -> SessionFold {
         let at = Timestamp::UNIX_EPOCH;
         let entries: Vec<LogEntry> = log
@@ -225,9 +242,14 @@ mod tests {
                     "message" => FleetRecord::Message { id: name.clone(), text: name, at },
                     "began" => FleetRecord::TurnBegan { message: name },
                     "ended" => FleetRecord::TurnEnded { message: name, outcome: FleetTurnEnd::Completed, at },
+                    "failed" => {
+                        let outcome = FleetTurnEnd::Failed { message: "it broke".to_owned() };
+                        FleetRecord::TurnEnded { message: name, outcome, at }
+                    }
                     "released" => FleetRecord::Released { order, end: OrderEnd::Done, at },
                     "parked" => {
-                        FleetRecord::Released { order, end: OrderEnd::Parked { why: String::new() }, at }
+                        let why = "given up".to_owned();
+                        FleetRecord::Released { order, end: OrderEnd::Parked { why }, at }
                     }
                     "handed" => FleetRecord::Released { order, end: OrderEnd::HandedOver, at },
                     "prompt" => {
@@ -294,5 +316,18 @@ mod tests {
         check(&["claim o", "handed o", "claim o"], "o", "free; ");
         check(&["claim o", "message m", "ended m", "claim o"], "o", "free; ");
         check(&["claim o", "message m", "parked o"], "o", "over; ");
+    }
+
+    #[test]
+    fn the_log_says_what_lists_show_of_a_session_that_nobody_owns() {
+        let check = |log: &[&str], state, why: Option<&str>| {
+            assert_eq!(fold(log).at_rest(), (state, why.map(str::to_owned)), "{log:?}");
+        };
+        check(&["claim o", "message m", "ended m", "released o"], FleetSessionState::Idle, None);
+        check(&["claim o", "failed m", "released o"], FleetSessionState::Failed, Some("it broke"));
+        check(&["claim o", "failed m", "ended n", "released o"], FleetSessionState::Idle, None);
+        check(&["claim o", "parked o"], FleetSessionState::Parked, Some("given up"));
+        check(&["claim o", "ended m", "handed o"], FleetSessionState::Queued, None);
+        check(&["claim o", "parked o", "claim p", "ended m", "released p"], FleetSessionState::Idle, None);
     }
 }

@@ -16,6 +16,7 @@ pub mod facts;
 pub mod file_queue;
 pub mod fold;
 pub mod lease;
+pub mod leftover;
 pub mod log;
 pub mod order;
 pub mod placing;

@@ -172,6 +172,15 @@ impl SlotsFact {
         true
     }
 
+    /// Takes a slot back, whoever has it, unless somebody asked for it at that time or later. Whether it did.
+    fn take_back(&mut self, item: &ItemId, before: Timestamp, now: Timestamp) -> bool {
+        let is_left = self.doubtful(before).contains(item);
+        if is_left {
+            self.finish(item.clone(), now);
+        }
+        is_left
+    }
+
     fn finish(&mut self, item: ItemId, now: Timestamp) {
         // Limits change nothing about the end of work.
         let mut change = Change::of(self, &Limits::global(u32::MAX), now);
@@ -222,10 +231,28 @@ impl Broker {
 
     /// Frees the slot of a session, if the worker still has it.
     pub async fn free_slot(&self, session: &str, worker: &str) -> Result<(), FleetError> {
+        let item = ItemId(session.to_owned());
+        self.change_slots(|slots| slots.give_back(&item, worker, Timestamp::now())).await
+    }
+
+    /// Frees the slot of a session that nobody owns, whoever has it. A worker that has asked for it just now claims the session
+    /// next, and keeps it.
+    pub(crate) async fn free_left_slot(&self, session: &str) -> Result<(), FleetError> {
+        let item = ItemId(session.to_owned());
+        let fresh = self.settings().lease / 3;
+        self.change_slots(|slots| {
+            let now = Timestamp::now();
+            slots.take_back(&item, now - fresh, now)
+        })
+        .await
+    }
+
+    /// Replaces the fact with what a change makes of it, if it does anything.
+    async fn change_slots(&self, change: impl Fn(&mut SlotsFact) -> bool) -> Result<(), FleetError> {
         for _ in 0..ATTEMPTS {
             let (known, sequence) = self.fact_now::<SlotsFact>("taken").await?;
             let mut slots = known.unwrap_or_default();
-            if !slots.give_back(&ItemId(session.to_owned()), worker, Timestamp::now()) {
+            if !change(&mut slots) {
                 return Ok(());
             }
             if self.replace_fact(&slots, sequence).await? {
@@ -332,6 +359,20 @@ mod tests {
         let mut weighted = Limits::global(1);
         weighted.weights.insert("a".to_owned(), 3);
         check_shares(&weighted, [30, 10]);
+    }
+
+    #[test]
+    fn a_slot_that_was_left_is_taken_back_unless_somebody_asks_for_it() {
+        let limits = Limits::global(1);
+        let mut slots = SlotsFact::default();
+        let left = ItemId("one".to_owned());
+        assert!(!slots.take_back(&left, at(0), at(0)), "it has none");
+        assert_eq!(slots.ask(&limits, &item("one", "p"), "lost", at(0), FORGET), SlotAnswer::Granted);
+        assert_ne!(slots.ask(&limits, &item("two", "p"), "w", at(20), FORGET), SlotAnswer::Granted);
+        assert!(!slots.take_back(&ItemId("two".to_owned()), at(30), at(30)), "it waits");
+        assert!(!slots.take_back(&left, at(0), at(10)), "it was asked for just now");
+        assert!(slots.take_back(&left, at(20), at(30)));
+        assert_eq!(slots.ask(&limits, &item("two", "p"), "w", at(30), FORGET), SlotAnswer::Granted);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use hangar_fleet::claim::LogClaim;
 use hangar_fleet::facts::{FleetSessionState, SessionFact};
 use hangar_fleet::fold::{Claimable, SessionFold};
 use hangar_fleet::lease::{LeaseInstant, LeaseKeeper};
+use hangar_fleet::leftover;
 use hangar_fleet::log::{self, LogEntry};
 use hangar_fleet::order::{Order, OrderWorkspace};
 use hangar_fleet::queue::{Settled, Ticket};
@@ -108,7 +109,11 @@ async fn attempt(
     let entries = log::read(broker, &subject).await?;
     let fold = SessionFold::of(&entries);
     let give_up = match fold.decide(&order.id, deliveries, MOST_ATTEMPTS) {
-        Claimable::Over => return Ok(Carried::Over(Settled::Done)),
+        Claimable::Over => {
+            // Its worker may have been lost before it told anybody.
+            leftover::clear(broker, &id).await?;
+            return Ok(Carried::Over(Settled::Done));
+        }
         // Its owner keeps the lease; if it cannot, the order is delivered again.
         Claimable::Outdated(_) => return Ok(Carried::Lost),
         Claimable::Owned(_) => return Ok(Carried::Over(Settled::GiveBack(broker.settings().lease / 3))),

@@ -2,13 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use hangar_fleet::claim::LogClaim;
+use hangar_fleet::facts::{FleetSessionState, SessionFact};
+use hangar_fleet::order::OrderId;
+use hangar_fleet::record::{FleetRecord, FleetTurnEnd, OrderEnd};
 use hangar_fleet::slots::SlotAnswer;
+use hangar_fleet::{leftover, log};
 use hangar_scheduler::item::{ItemId, WorkItem, WorkKind};
 use hangar_scheduler::limits::{Limits, ScopeKind};
 use hangar_test_support::NatsServers;
 use jiff::Timestamp;
 
-use crate::connect;
+use crate::{LONG, connect, order};
 
 fn item(session: &str, host: &str, project: &str) -> WorkItem {
     WorkItem {
@@ -82,4 +87,55 @@ async fn of_many_workers_at_once_as_many_get_a_slot_as_there_are() {
             broker.free_slot(session, worker).await.unwrap();
         }
     }
+}
+
+#[tokio::test]
+async fn what_a_lost_worker_left_behind_is_cleared_once_nobody_owns_the_session() {
+    let servers = NatsServers::one();
+    let broker = connect(&servers).await;
+    let (order, limits, at) = (order("o", &[]), Limits::global(1), Timestamp::UNIX_EPOCH);
+    let (session, id) = (order.session.as_str(), order.session_id().unwrap());
+    let ask = async |session: &str, worker: &str| {
+        broker.take_slot(&limits, &item(session, worker, "p"), worker).await.unwrap()
+    };
+    let shown = async || broker.fact::<SessionFact>(session).await.unwrap().unwrap();
+    assert_eq!(ask(session, "lost").await, SlotAnswer::Granted);
+    let id_of_order = OrderId("o".to_owned());
+    let claimed =
+        FleetRecord::Claimed { worker: "lost".to_owned(), order: id_of_order.clone(), delivery: 1, at };
+    let claim = LogClaim::take(&broker, log::session_subject(&broker, &id), 0, &claimed).await.unwrap();
+    let running = SessionFact {
+        state: FleetSessionState::Running,
+        worker: Some("lost".to_owned()),
+        asked: 1,
+        ..SessionFact::queued(&order)
+    };
+    broker.put_fact(&running).await.unwrap();
+    let outcome = FleetTurnEnd::Failed { message: "it broke".to_owned() };
+    claim.append(&FleetRecord::TurnEnded { message: "o".to_owned(), outcome, at }).await.unwrap();
+    leftover::clear(&broker, &id).await.unwrap();
+    assert_eq!(shown().await, running, "it is owned");
+    let end = OrderEnd::Done;
+    claim.append(&FleetRecord::Released { order: id_of_order, end, at }).await.unwrap();
+
+    leftover::clear(&broker, &id).await.unwrap();
+    let fact = shown().await;
+    assert_eq!(
+        fact,
+        SessionFact {
+            state: FleetSessionState::Failed,
+            worker: None,
+            asked: 0,
+            why: Some("it broke".to_owned()),
+            at: fact.at,
+            ..running
+        }
+    );
+    // The slot was asked for a moment ago. Once that is past, it is another one's.
+    let cleared = async {
+        while ask("other", "w").await != SlotAnswer::Granted {
+            leftover::clear(&broker, &id).await.unwrap();
+        }
+    };
+    tokio::time::timeout(LONG, cleared).await.unwrap();
 }

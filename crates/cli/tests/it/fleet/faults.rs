@@ -3,7 +3,15 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use hangar_fleet::record::OrderEnd;
+use hangar_fleet::claim::LogClaim;
+use hangar_fleet::facts::{FleetSessionState, SessionFact};
+use hangar_fleet::log;
+use hangar_fleet::queue::OrderQueue as _;
+use hangar_fleet::record::{FleetRecord, FleetTurnEnd, OrderEnd};
+use hangar_fleet::slots::SlotAnswer;
+use hangar_fleet::work_queue::WorkQueue;
+use hangar_scheduler::item::{ItemId, WorkItem, WorkKind};
+use hangar_scheduler::limits::Limits;
 use hangar_test_support::process::Witness;
 use hangar_test_support::{Namespace, NatsServers, Running, Scratch, Signal};
 
@@ -225,4 +233,55 @@ fn a_session_goes_on_when_servers_are_lost() {
     running.finish().expect_exit(0);
     let workers = fleet.check(&session);
     assert!(workers.iter().all(|worker| worker == "w1"), "{workers:?}");
+}
+
+/// The worker is played: it is lost right after the end of the order is stored, before lists and slots say so.
+#[test]
+fn a_worker_that_is_lost_after_the_end_of_an_order_leaves_no_slot_behind() {
+    let fleet = Fleet::new(NatsServers::one());
+    let session = uuid::Uuid::new_v4().to_string();
+    let (order, id) = (fleet.order(&session, "SAY:hi"), session.parse().unwrap());
+    let item = WorkItem {
+        id: ItemId(session.clone()),
+        kind: WorkKind::Turn,
+        project: fleet.remote(),
+        runtime: "native".to_owned(),
+        agent: None,
+        account: "none".to_owned(),
+        host: "lost".to_owned(),
+        job: None,
+        run: None,
+        labels: Default::default(),
+        priority: 0,
+        enqueued: order.placed,
+        attempt: 1,
+    };
+    fleet.asked(async |broker| {
+        let (worker, message, at) = ("lost".to_owned(), order.id.0.clone(), order.placed);
+        let taken = broker.take_slot(&Limits::global(1), &item, &worker).await?;
+        assert_eq!(taken, SlotAnswer::Granted);
+        let claimed =
+            FleetRecord::Claimed { worker: worker.clone(), order: order.id.clone(), delivery: 0, at };
+        let claim = LogClaim::take(&broker, log::session_subject(&broker, &id), 0, &claimed).await?;
+        let state = FleetSessionState::Running;
+        broker.put_fact(&SessionFact { state, worker: Some(worker), ..SessionFact::queued(&order) }).await?;
+        let outcome = FleetTurnEnd::Completed;
+        claim.append(&FleetRecord::TurnEnded { message, outcome, at }).await?;
+        let released = FleetRecord::Released { order: order.id.clone(), end: OrderEnd::Done, at };
+        claim.append(&released).await?;
+        WorkQueue::new(&broker).put(&order).await
+    });
+    let scratch = Scratch::new();
+    fleet.configure(&scratch, &fleet.servers.url());
+    let path = scratch.state().join("config.toml");
+    let config = std::fs::read_to_string(&path).unwrap() + "\n[limits]\nglobal = 1\n";
+    std::fs::write(path, config).unwrap();
+    let _worker = fleet.worker_in(scratch, "w1", &[]);
+    // The only slot is free again.
+    let other = fleet.place("SAY:hello", &[]).finish().expect_exit(0).session_id();
+    assert_eq!(fleet.check(&other), ["w1"]);
+    let shown = fleet.facts()();
+    let left = shown.iter().find(|fact| fact.session == session).unwrap();
+    assert_eq!((left.state, &left.worker), (FleetSessionState::Idle, &None));
+    assert_eq!(fleet.check(&session), ["lost"]);
 }

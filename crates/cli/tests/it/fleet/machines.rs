@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use hangar_fleet::facts::SessionFact;
 use hangar_fleet::fold::SessionFold;
 use hangar_fleet::log::{self, LogEntry, LogItem};
+use hangar_fleet::order::{Labels, Order, OrderId, OrderWorkspace, SessionSettings};
 use hangar_fleet::queue::OrderQueue as _;
 use hangar_fleet::record::FleetRecord;
 use hangar_fleet::work_queue::WorkQueue;
-use hangar_fleet::{Broker, FleetError, FleetSettings, check};
+use hangar_fleet::{Broker, FleetError, FleetSettings, VERSION, check};
 use hangar_test_support::{Invocation, ModelServer, NatsServers, Running, Scratch};
 use serde_json::Value;
 
@@ -169,12 +170,28 @@ impl Fleet {
         self.asked(async |broker| log::read(&broker, &log::session_subject(&broker, &id)).await)
     }
 
+    /// An order of the remote, as the queue takes it.
+    pub(super) fn order(&self, session: &str, prompt: &str) -> Order {
+        Order {
+            v: VERSION,
+            id: OrderId(uuid::Uuid::new_v4().to_string()),
+            session: session.to_owned(),
+            labels: Labels::default(),
+            prompt: prompt.to_owned(),
+            settings: SessionSettings::default(),
+            workspace: OrderWorkspace::Git { remote: self.remote(), reference: None },
+            from: "test".to_owned(),
+            placed: jiff::Timestamp::now(),
+        }
+    }
+
     /// An answer of the servers. Those that were killed may take a while until they have one.
-    fn asked<T>(&self, ask: impl AsyncFn(Broker) -> Result<T, FleetError>) -> T {
+    pub(super) fn asked<T>(&self, ask: impl AsyncFn(Broker) -> Result<T, FleetError>) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let deadline = Instant::now() + LONG;
         loop {
             let settings = FleetSettings::of_url(&self.servers.url()).unwrap();
+            let settings = settings.with_lease(self.lease).unwrap();
             let answer = runtime.block_on(async { ask(Broker::connect(settings, "checker").await?).await });
             match answer {
                 Ok(answer) => return answer,
