@@ -89,6 +89,23 @@ struct Envelope {
 }
 
 impl FleetRecord {
+    /// Time at which it was made, if it says so.
+    pub fn at(&self) -> Option<Timestamp> {
+        match self {
+            FleetRecord::Claimed { at, .. }
+            | FleetRecord::Message { at, .. }
+            | FleetRecord::TurnEnded { at, .. }
+            | FleetRecord::Released { at, .. } => Some(*at),
+            FleetRecord::TurnBegan { .. }
+            | FleetRecord::Kept { .. }
+            | FleetRecord::NotKept { .. }
+            | FleetRecord::BegunAnew { .. }
+            | FleetRecord::Trouble { .. }
+            | FleetRecord::Asked { .. }
+            | FleetRecord::Settled { .. } => None,
+        }
+    }
+
     pub(crate) fn encode(&self) -> Result<Vec<u8>, FleetError> {
         let envelope = Envelope { v: VERSION, record: self.clone() };
         serde_json::to_vec(&envelope).map_err(|error| FleetError::failed("encoding a record", &error))

@@ -14,7 +14,7 @@ use hangar_fleet::facts::{FleetSessionState, SessionFact};
 use hangar_fleet::fold::{Claimable, SessionFold};
 use hangar_fleet::lease::{LeaseInstant, LeaseKeeper};
 use hangar_fleet::leftover;
-use hangar_fleet::log::{self, LogEntry};
+use hangar_fleet::log::{self, LogEntry, LogItem};
 use hangar_fleet::order::{Order, OrderWorkspace};
 use hangar_fleet::queue::{Settled, Ticket};
 use hangar_fleet::record::{FleetRecord, OrderEnd};
@@ -122,8 +122,11 @@ async fn attempt(
             Some(format!("it was tried {attempts} times: {why}"))
         }
         // One that waits for a limit is given out again and again.
-        Claimable::Free if deliveries > MOST_DELIVERIES && worker.limits.is_none() => {
-            Some(format!("it was given out {deliveries} times"))
+        Claimable::Free
+            if worker.limits.is_none()
+                && may_be_lost(deliveries, idle(order, &entries), broker.settings().lease) =>
+        {
+            Some(format!("it was given out {deliveries} times, and no worker began it"))
         }
         Claimable::Free => None,
     };
@@ -146,6 +149,24 @@ async fn attempt(
         tracing::warn!(%error, session = %id, "the slot of a session could not be freed");
     }
     carried
+}
+
+/// Time in which nothing has been done about an order: since it was placed, or since the last record of its session. While another
+/// order has the session, it only waits.
+fn idle(order: &Order, entries: &[LogEntry]) -> Duration {
+    let last = entries.iter().rev().find_map(|entry| match &entry.item {
+        LogItem::Record(record) => record.at(),
+        LogItem::Events(_) => None,
+    });
+    let since = last.map_or(order.placed, |last| last.max(order.placed));
+    Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default()
+}
+
+/// Whether so many deliveries of an order may have been lost with their workers. A lost one takes a whole lease; one that was given
+/// back, because the order could not be begun yet, takes less.
+fn may_be_lost(deliveries: u64, idle: Duration, lease: Duration) -> bool {
+    let all = lease.saturating_mul(u32::try_from(deliveries).unwrap_or(u32::MAX));
+    deliveries > MOST_DELIVERIES && idle >= all
 }
 
 /// Publishes why an order waits.
@@ -286,5 +307,57 @@ pub(super) fn item(worker: &Worker, order: &Order, id: &SessionId) -> WorkItem {
         priority: 0,
         enqueued: order.placed,
         attempt: 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hangar_fleet::VERSION;
+    use hangar_fleet::order::{Labels, OrderId, SessionSettings};
+
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn an_order_that_only_waits_is_not_given_up() {
+        // Each was given back after ten seconds.
+        assert!(!may_be_lost(101, Duration::from_secs(1010), LEASE));
+        // Each was given back after a third of the lease.
+        assert!(!may_be_lost(10_000, LEASE / 3 * 10_000, LEASE));
+        assert!(!may_be_lost(u64::MAX, Duration::from_secs(1 << 30), LEASE));
+    }
+
+    #[test]
+    fn an_order_whose_deliveries_are_lost_is_given_up() {
+        assert!(!may_be_lost(100, LEASE * 100, LEASE), "it has some more");
+        assert!(may_be_lost(101, LEASE * 101, LEASE));
+        assert!(may_be_lost(101, LEASE * 200, LEASE));
+    }
+
+    #[test]
+    fn an_order_waits_from_the_last_record_of_its_session_on() {
+        let hour = |hours: i64| Timestamp::now() - jiff::SignedDuration::from_hours(hours);
+        let order = Order {
+            v: VERSION,
+            id: OrderId("o".to_owned()),
+            session: uuid::Uuid::new_v4().to_string(),
+            labels: Labels::default(),
+            prompt: String::new(),
+            settings: SessionSettings::default(),
+            workspace: OrderWorkspace::Path { path: "/".into() },
+            from: String::new(),
+            placed: hour(5),
+        };
+        let released = |hours| {
+            let order = OrderId("other".to_owned());
+            let record = FleetRecord::Released { order, end: OrderEnd::Done, at: hour(hours) };
+            LogEntry { seq: 1, epoch: 1, item: LogItem::Record(record) }
+        };
+        let events = LogEntry { seq: 2, epoch: 1, item: LogItem::Events(Default::default()) };
+        let hours = |entries: &[LogEntry]| idle(&order, entries).as_secs() / 3600;
+        assert_eq!(hours(&[]), 5);
+        assert_eq!(hours(&[released(9)]), 5);
+        assert_eq!(hours(&[released(9), released(2), events]), 2);
     }
 }
