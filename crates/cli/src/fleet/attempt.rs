@@ -26,7 +26,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::session::Carrying;
+use super::session::{Carrying, OpenedSession};
 use super::worker::Worker;
 
 /// Workers that may be lost with an order, or fail to begin it, before it is given up.
@@ -229,12 +229,14 @@ async fn claimed_attempt(
     worker.claims.insert(id.clone(), carrying.claim.clone());
     let fenced = tokio::spawn(fence(keeper.over().clone(), carrying.claim.clone()));
     let (lease, over) = (keeper.over().clone(), carrying.claim.over().clone());
+    let mut opened = None;
     let mut carried = tokio::select! {
         biased;
-        carried = carrying.run(entries, fold) => carried,
+        carried = carrying.run(entries, fold, &mut opened) => carried,
         // Whatever it waits for, such as a push to a remote that does not answer: the agents end with it.
         () = lost_for(&lease, &over, broker.settings().lease / STOPPING) => Ok(Carried::Lost),
     };
+    OpenedSession::kill(&mut opened).await;
     fenced.abort();
     worker.claims.remove(&id, &carrying.claim);
     // A slot that was not finished parks its item, and the session goes on elsewhere.

@@ -67,7 +67,13 @@ enum Interrupted {
 }
 
 impl Carrying<'_> {
-    pub(super) async fn run(&mut self, entries: &[LogEntry], fold: SessionFold) -> Result<Carried> {
+    /// Carries the order out. An agent that is left in `opened`, also when this is dropped, is to be killed.
+    pub(super) async fn run(
+        &mut self,
+        entries: &[LogEntry],
+        fold: SessionFold,
+        opened: &mut Option<OpenedSession>,
+    ) -> Result<Carried> {
         let mut commands = self.worker.broker.commands(&self.id).await?;
         self.fact.lock().events = fold.events;
         self.publish(FleetSessionState::Running, None).await;
@@ -82,14 +88,14 @@ impl Carrying<'_> {
         // A limit of this machine that is full is waited for: the lease is kept meanwhile.
         let slot = tokio::select! {
             slot = self.worker.scheduler.acquire(item(self.worker, self.order, &self.id)) => slot?,
-            end = self.interrupted() => return self.leave(end, None).await,
+            end = self.interrupted() => return self.leave(end, opened).await,
         };
-        let opened = tokio::select! {
-            opened = self.open(entries, &fold) => opened,
-            end = self.interrupted() => return self.leave(end, None).await,
+        let ready = tokio::select! {
+            ready = self.open(entries, &fold) => ready,
+            end = self.interrupted() => return self.leave(end, opened).await,
         };
-        let mut session = match opened {
-            Ok(session) => session,
+        let session = match ready {
+            Ok(session) => opened.insert(session),
             Err(error) => {
                 let why = format!("{error:#}");
                 self.claim.append(&FleetRecord::Trouble { why: why.clone() }).await?;
@@ -100,7 +106,7 @@ impl Carrying<'_> {
         };
         let mut failure = None;
         while let Some(next) = inbox.waiting.front().cloned() {
-            match self.turn(&mut session, &next, &mut inbox, &mut commands, &slot).await? {
+            match self.turn(session, &next, &mut inbox, &mut commands, &slot).await? {
                 Ok(outcome) => {
                     failure = match &outcome {
                         FleetTurnEnd::Failed { message } => Some(message.clone()),
@@ -112,12 +118,14 @@ impl Carrying<'_> {
                         self.show_asked(&inbox).await;
                     }
                 }
-                Err(end) => return self.leave(end, Some(session)).await,
+                Err(end) => return self.leave(end, opened).await,
             }
         }
         session.close(failure.clone()).await;
         self.keep(&session.workspace).await?;
-        session.workspace.remove().await;
+        if let Some(session) = opened.take() {
+            session.workspace.remove().await;
+        }
         slot.finish();
         self.release(OrderEnd::Done).await?;
         let state = if failure.is_some() { FleetSessionState::Failed } else { FleetSessionState::Idle };
@@ -381,22 +389,20 @@ impl Carrying<'_> {
     }
 
     /// Leaves a session that goes on elsewhere.
-    async fn leave(&self, end: Interrupted, session: Option<OpenedSession>) -> Result<Carried> {
+    async fn leave(&self, end: Interrupted, opened: &mut Option<OpenedSession>) -> Result<Carried> {
         match end {
             Interrupted::Lost => {
                 // Before anything else: the lease ends soon, and the next worker begins then.
                 self.claim.give_up("the lease has ended");
-                if let Some(session) = session {
-                    session.agent.kill().await;
-                }
                 tracing::warn!(session = %self.id, "the session goes on elsewhere: the lease could not be kept");
                 Ok(Carried::Lost)
             }
             Interrupted::HandOver => {
-                if let Some(mut session) = session {
+                if let Some(session) = opened {
                     session.close(None).await;
                     self.keep(&session.workspace).await?;
                 }
+                *opened = None;
                 self.release(OrderEnd::HandedOver).await?;
                 self.publish(FleetSessionState::Queued, None).await;
                 Ok(Carried::Over(Settled::GiveBack(Duration::ZERO)))
@@ -446,7 +452,7 @@ impl Inbox {
 }
 
 /// A session at work here.
-struct OpenedSession {
+pub(super) struct OpenedSession {
     agent: AgentSession,
     /// The log, where the agent keeps none itself.
     record: Option<SessionRecorder>,
@@ -460,6 +466,14 @@ struct OpenedSession {
 }
 
 impl OpenedSession {
+    /// Ends the agent of a session that is left, if there is one, and waits for a short while until its processes are gone: the next
+    /// attempt works in the same worktree.
+    pub(super) async fn kill(opened: &mut Option<Self>) {
+        if let Some(session) = opened.take() {
+            session.agent.kill().await;
+        }
+    }
+
     /// Ends the agent and closes its log.
     async fn close(&mut self, failure: Option<String>) {
         let changes = self.agent.code_changes().await.unwrap_or_default();

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use hangar_fleet::claim::LogClaim;
 use hangar_fleet::facts::{FleetSessionState, SessionFact};
-use hangar_fleet::log;
-use hangar_fleet::queue::OrderQueue as _;
+use hangar_fleet::queue::{OrderQueue as _, Settled};
 use hangar_fleet::record::{FleetRecord, FleetTurnEnd, OrderEnd};
 use hangar_fleet::slots::SlotAnswer;
 use hangar_fleet::work_queue::WorkQueue;
+use hangar_fleet::{FleetError, log};
 use hangar_scheduler::item::{ItemId, WorkItem, WorkKind};
 use hangar_scheduler::limits::Limits;
 use hangar_test_support::process::Witness;
@@ -137,6 +137,26 @@ fn a_worker_that_slept_through_its_lease_writes_nothing_and_stops_its_agents() {
     });
     let session = fleet.place("SAY:hello", &[]).finish().expect_exit(0).session_id();
     assert_eq!(fleet.check(&session), ["w1"]);
+}
+
+/// It sleeps until its lease has ended, and is given the order again when it wakes up.
+#[test]
+fn a_worker_stops_its_agents_before_it_begins_its_own_order_anew() {
+    let fleet = Fleet::new(NatsServers::one());
+    let worker = fleet.worker("w1", &[]);
+    let waiting = Waiting::start(&fleet);
+    worker.running.signal(Signal::STOP);
+    fleet.asked(async |broker| {
+        let pulled = WorkQueue::new(&broker).pull("any", Duration::from_secs(LEASE)).await?;
+        let ticket = pulled.ok_or_else(|| FleetError::Invalid("the lease has not ended".to_owned()))?;
+        worker.running.signal(Signal::CONT);
+        ticket.settle(Settled::GiveBack(Duration::ZERO)).await
+    });
+    until_log(&fleet, &waiting.session, "it begins anew", |fold| {
+        fold.attempts.values().any(|attempts| *attempts == 2)
+    });
+    assert!(waiting.command.is_gone_within(Duration::ZERO), "the command of the first attempt is gone");
+    waiting.ends_on(&fleet, &["w1", "w1"]);
 }
 
 #[test]
