@@ -100,14 +100,18 @@ async fn attempt(
     deliveries: u64,
 ) -> Result<Carried> {
     let (broker, id) = (&worker.broker, order.session_id()?);
-    let attempt = match worker.at_work.try_enter(&id) {
-        Some(attempt) => Some(attempt),
-        // An attempt of this worker whose lease is over stops its agents. One whose lease is not goes on.
-        None => tokio::time::timeout(broker.settings().lease / 3, worker.at_work.enter(&id)).await.ok(),
-    };
     let subject = log::session_subject(broker, &id);
-    let entries = log::read(broker, &subject).await?;
-    let fold = SessionFold::of(&entries);
+    let mut attempt = worker.at_work.try_enter(&id);
+    let mut entries = log::read(broker, &subject).await?;
+    let mut fold = SessionFold::of(&entries);
+    if attempt.is_none() && !matches!(fold.decide(&order.id, deliveries, MOST_ATTEMPTS), Claimable::Owned(_))
+    {
+        // An attempt of this worker whose lease is over stops its agents. One whose lease is not goes on.
+        let entering = worker.at_work.enter(&id);
+        attempt = tokio::time::timeout(broker.settings().lease / 3, entering).await.ok();
+        entries = log::read(broker, &subject).await?;
+        fold = SessionFold::of(&entries);
+    }
     let give_up = match fold.decide(&order.id, deliveries, MOST_ATTEMPTS) {
         Claimable::Over => {
             // Its worker may have been lost before it told anybody.

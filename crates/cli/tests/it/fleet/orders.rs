@@ -1,6 +1,8 @@
 //! Orders: placed here, carried out there, shown here.
 
 use hangar_fleet::fold::SessionFold;
+use hangar_fleet::queue::OrderQueue as _;
+use hangar_fleet::work_queue::WorkQueue;
 use hangar_test_support::process::Witness;
 use hangar_test_support::{Finished, NatsServers, Signal};
 
@@ -137,6 +139,30 @@ SAY:first"#,
         fleet.log(&id).iter().any(|entry| format!("{:?}", entry.item).replace('\\', "").contains(&said))
     };
     assert!(answered("two") && answered("three"));
+}
+
+/// A third of the lease is far longer than the test may take.
+#[test]
+fn an_order_that_waits_for_its_session_takes_no_slot_of_its_worker() {
+    let fleet = Fleet::with_lease(NatsServers::one(), 3600);
+    let _worker = fleet.worker("w1", &["--slots", "2"]);
+    let (begun, gate) = (fleet.here.root().join("begun"), fleet.here.root().join("gate"));
+    let wait = format!(
+        r#"TOOL:bash:{{"command":"echo 1 > {}; while [ ! -e {} ]; do sleep 0.05; done"}}
+SAY:first"#,
+        begun.display(),
+        gate.display()
+    );
+    let id = uuid::Uuid::new_v4().to_string();
+    let first = fleet.place(&wait, &["--session-id", &id]).start();
+    file(&begun);
+    // Placed by somebody whom the owner of the session did not answer.
+    let second = fleet.order(&id, "SAY:second");
+    fleet.asked(async |broker| WorkQueue::new(&broker).put(&second).await);
+    let other = fleet.place("SAY:other", &[]).finish().expect_exit(0).session_id();
+    assert_eq!(fleet.check(&other), ["w1"]);
+    std::fs::write(&gate, "").unwrap();
+    first.finish().expect_exit(0);
 }
 
 #[test]
