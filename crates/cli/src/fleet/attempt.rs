@@ -101,6 +101,7 @@ async fn attempt(
 ) -> Result<Carried> {
     let (broker, id) = (&worker.broker, order.session_id()?);
     let subject = log::session_subject(broker, &id);
+    let limits = worker.limits.lock().clone();
     let mut attempt = worker.at_work.try_enter(&id);
     let mut entries = log::read(broker, &subject).await?;
     let mut fold = SessionFold::of(&entries);
@@ -127,7 +128,7 @@ async fn attempt(
         }
         // One that waits for a limit is given out again and again.
         Claimable::Free
-            if worker.limits.is_none()
+            if limits.is_none()
                 && may_be_lost(deliveries, idle(order, &entries), broker.settings().lease) =>
         {
             Some(format!("it was given out {deliveries} times, and no worker began it"))
@@ -136,7 +137,7 @@ async fn attempt(
     };
     let Some(_attempt) = attempt else { return Ok(Carried::Lost) };
     if give_up.is_none()
-        && let Some(limits) = &worker.limits
+        && let Some(limits) = &limits
     {
         let item = WorkItem { host: worker.name.clone(), ..item(worker, order, &id) };
         if let SlotAnswer::Waits(why) = broker.take_slot(limits, &item, &worker.name).await? {
@@ -146,7 +147,7 @@ async fn attempt(
     }
     let carried = claimed_attempt(worker, order, keeper, deliveries, &entries, fold, give_up).await;
     // The slot of a session that goes on elsewhere is taken over with it.
-    if worker.limits.is_some()
+    if limits.is_some()
         && !matches!(carried, Ok(Carried::Lost))
         && let Err(error) = broker.free_slot(id.as_str(), &worker.name).await
     {

@@ -147,12 +147,13 @@ impl Carrying<'_> {
     /// Opens the session: the local log becomes that of the servers, the workspace the one that was kept.
     async fn open(&self, entries: &[LogEntry], fold: &SessionFold) -> Result<OpenedSession> {
         let (worker, id) = (self.worker, &self.id);
-        let store = worker.settings.store();
+        let settings = worker.config.settings();
+        let store = settings.store();
         store.restore(id, &lines(entries))?;
         let session = self.id.to_string();
         let workspace = worker.workspaces.prepare(&session, &self.order.workspace).await;
         let workspace = workspace.map_err(|why| anyhow!("the workspace is not ready: {why}"))?;
-        let runtimes = AgentRuntimes::assemble(&worker.settings)?;
+        let runtimes = AgentRuntimes::assemble(&settings)?;
         let mut args = flags::args(&self.order.settings);
         args.input.directory = Some(workspace.path().to_owned());
         let selection = match fold.events {

@@ -28,9 +28,11 @@ use super::args::WorkerArgs;
 use super::at_work::AtWork;
 use super::attempt;
 use super::workspace::Workspaces;
+use crate::config::live::{ConfigChange, LiveConfig};
 use crate::exit::Exit;
 use crate::machine::Machine;
 use crate::output::remark;
+use crate::queue::config::across_machines;
 use crate::settings::Settings;
 
 /// Wait for an order of the only pool, and of one of several: a free slot looks at them in turn.
@@ -53,13 +55,15 @@ pub(super) struct Worker {
     pub(super) queue: WorkQueue,
     /// Settings whose sessions have a copy on the servers.
     pub(super) settings: Settings,
+    /// The same with the last `config.toml` that can be used, for sessions that are opened.
+    pub(super) config: LiveConfig,
     pub(super) claims: ClaimedLogs,
     pub(super) at_work: AtWork,
     pub(super) workspaces: Workspaces,
     /// The queue of this machine, whose limits hold for orders too.
     pub(super) scheduler: Scheduler,
     /// Limits of `[limits]` that hold for all machines together; absent if none is set.
-    pub(super) limits: Option<Limits>,
+    pub(super) limits: Mutex<Option<Limits>>,
     /// Agents and accounts of this machine.
     pub(super) machine: Machine,
     pub(super) takeovers: AtomicU64,
@@ -91,15 +95,17 @@ pub(super) async fn run(settings: &Settings, args: &WorkerArgs) -> Result<Exit> 
     let broker =
         super::connect(settings, args.fleet.fleet.as_deref(), &format!("hangar worker {name}")).await?;
     let claims = ClaimedLogs::default();
+    let replicated = settings.with_replica(Arc::new(claims.clone()));
     let worker = Arc::new(Worker {
         labels,
         queue: WorkQueue::new(&broker),
-        settings: settings.with_replica(Arc::new(claims.clone())),
+        config: LiveConfig::new(replicated.clone()),
+        settings: replicated,
         claims,
         at_work: AtWork::default(),
         workspaces: Workspaces::new(settings),
         scheduler: crate::queue::working_scheduler(settings)?,
-        limits: crate::queue::config::across_machines(settings)?,
+        limits: Mutex::new(across_machines(settings)?),
         machine: Machine::new(settings)?,
         takeovers: AtomicU64::new(0),
         append_micros: AtomicU64::new(0),
@@ -120,6 +126,7 @@ pub(super) async fn run(settings: &Settings, args: &WorkerArgs) -> Result<Exit> 
     let (modes, mode) = watch::channel(mode);
     let tasks = TaskTracker::new();
     let watching = tokio::spawn(FutureExt::boxed(Arc::clone(&worker).watch(modes)));
+    let following = tokio::spawn(FutureExt::boxed(Arc::clone(&worker).follow_config()));
     let pulling = tokio::spawn(FutureExt::boxed(Arc::clone(&worker).pull_all(mode.clone(), tasks.clone())));
     let mut ending = mode;
     tokio::select! {
@@ -142,6 +149,7 @@ pub(super) async fn run(settings: &Settings, args: &WorkerArgs) -> Result<Exit> 
     if tokio::time::timeout(HAND_OVER, tasks.wait()).await.is_err() {
         remark("some sessions did not stop in time; their leases end by themselves");
     }
+    following.abort();
     watching.abort();
     // A heartbeat that is on its way must not come after the last one.
     let _ = watching.await;
@@ -207,6 +215,27 @@ impl Worker {
                     Ok(Ok(())) => {}
                     Ok(Err(error)) => tracing::warn!("the heartbeat could not be published: {error:#}"),
                     Err(_) => tracing::warn!("the servers do not answer"),
+                }
+            }
+        }
+    }
+
+    /// Limits and retries apply to what is granted after a change of `config.toml`. One that cannot be used changes nothing.
+    async fn follow_config(self: Arc<Self>) {
+        loop {
+            if let ConfigChange::Refused(why) = self.config.changed().await {
+                *self.trouble.lock() =
+                    Some(format!("config.toml cannot be used, so all settings stay: {why}"));
+                continue;
+            }
+            let settings = self.config.settings();
+            match (crate::queue::configured(&settings), across_machines(&settings)) {
+                (Ok((limits, retries)), Ok(shared)) => {
+                    self.scheduler.configure(limits, retries);
+                    *self.limits.lock() = shared;
+                }
+                (Err(error), _) | (_, Err(error)) => {
+                    tracing::error!("the limits stay as they were: {error:#}");
                 }
             }
         }

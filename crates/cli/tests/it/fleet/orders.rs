@@ -211,3 +211,40 @@ SAY:done"#,
         assert_eq!(fleet.check(id).len(), 1);
     }
 }
+
+#[test]
+fn a_worker_uses_new_limits_and_no_broken_file() {
+    let fleet = Fleet::new(NatsServers::one());
+    let scratch = hangar_test_support::Scratch::new();
+    fleet.configure(&scratch, &fleet.servers.url());
+    let path = scratch.state().join("config.toml");
+    let usual = std::fs::read_to_string(&path).unwrap();
+    let limited = |most: u32| format!("{usual}\n[limits]\nglobal = {most}\n");
+    std::fs::write(&path, limited(1)).unwrap();
+    let _worker = fleet.worker_in(scratch, "w1", &["--slots", "4"]);
+    let (begun, gate) = (fleet.here.root().join("begun"), fleet.here.root().join("gate"));
+    let wait = format!(
+        r#"TOOL:bash:{{"command":"echo 1 > {}; while [ ! -e {} ]; do sleep 0.05; done"}}
+SAY:first"#,
+        begun.display(),
+        gate.display()
+    );
+    let first = fleet.place(&wait, &[]).start();
+    file(&begun);
+    // The only slot is taken, until there is another one.
+    let id = uuid::Uuid::new_v4().to_string();
+    let second = fleet.place("SAY:second", &["--session-id", &id]).start();
+    let shown = fleet.facts();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !shown().iter().any(|fact| fact.session == id && fact.why.is_some()) {
+        assert!(std::time::Instant::now() < deadline, "{:#?}", shown());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    std::fs::write(&path, limited(2)).unwrap();
+    second.finish().expect_exit(0);
+    std::fs::write(&path, "[limits]\nglobal = \"many\"\n").unwrap();
+    let third = fleet.place("SAY:third", &[]).finish().expect_exit(0).session_id();
+    assert_eq!(fleet.check(&third), ["w1"]);
+    std::fs::write(&gate, "").unwrap();
+    first.finish().expect_exit(0);
+}
