@@ -235,7 +235,7 @@ impl Worker {
                     *self.limits.lock() = shared;
                 }
                 (Err(error), _) | (_, Err(error)) => {
-                    tracing::error!("the limits stay as they were: {error:#}")
+                    tracing::error!("the limits stay as they were: {error:#}");
                 }
             }
         }
