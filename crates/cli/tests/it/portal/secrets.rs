@@ -38,7 +38,7 @@ echo '{{"type":"turn.failed","error":{{"message":"no {KEY}"}}}}'; echo '{KEY}' >
         json!({ "workspace": portal.scratch.work(), "runtime": "codex", "prompt": format!("use {KEY}") });
     let id = portal.post("/api/v1/sessions", &body, 201)["id"].as_str().unwrap().to_owned();
     // `assistant.idle` is in no log: whoever listens too late does not hear of it.
-    let heard = portal.hear(&id, 0).until_state("idle");
+    let heard = portal.hear(&id, 0).until_state("failed");
     let heard: String = heard.iter().map(|message| message.data.to_string()).collect();
     assert!(heard.contains("[redacted]") && !heard.contains(KEY), "{heard}");
     for path in ["/api/v1/sessions".to_owned(), format!("/api/v1/sessions/{id}")] {
