@@ -74,17 +74,33 @@ pub(crate) struct IssueArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum IssueCommand {
     /// Show an issue: its state, its sessions, and why it is not worked on
-    Show { issue: String },
+    Show {
+        /// Identifier or id of the issue
+        issue: String,
+    },
     /// Work on an issue next, whatever holds it except limits
-    Start { issue: String },
+    Start {
+        /// Identifier or id of the issue
+        issue: String,
+    },
     /// End the session of an issue and park it
-    Stop { issue: String },
+    Stop {
+        /// Identifier or id of the issue
+        issue: String,
+    },
     /// Do not work on an issue until a person acts
-    Park { issue: String },
+    Park {
+        /// Identifier or id of the issue
+        issue: String,
+    },
     /// Try an issue again now
-    Retry { issue: String },
+    Retry {
+        /// Identifier or id of the issue
+        issue: String,
+    },
     /// Go on with the work of one of the candidates of an issue
     Promote {
+        /// Identifier or id of the issue
         issue: String,
         /// Number of the candidate, as `hangar issue show` lists them
         candidate: u32,
